@@ -186,11 +186,9 @@ def score(texts: Text | Iterable[Text], model: str | Path | Scorer = "") -> list
 
     A text is a string, or a list of its sentences. `model` is a scorer, its folder or its Hub id,
     or a function as `zoo.evaluate.Scores(f)`; by default the scorer that comes with the package.
-    Raises `InputError` for a text without words, and for a model that cannot score texts.
+    Raises `InputError` for a text without words, and for a model that cannot score texts. Only the
+    default one needs no extra `zoo`.
     """
-    from zoo import require_extra
-
-    require_extra("to score texts")
     from zoo.coherence import load_scorer
 
     scorer = load_scorer(model) if isinstance(model, str | Path) else model

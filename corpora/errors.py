@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -123,6 +124,20 @@ def check_choice(what: str, name: str, names: Iterable[str], where: str = "") ->
         return name
     hint = f"{nearest(name, names)}the {what}s are: {', '.join(names)}"
     raise ConfigError(f"no {what} {name!r}", where=where, hint=hint)
+
+
+@contextmanager
+def within_memory(where: str, hint: str) -> Iterator[None]:
+    """Turn an out-of-memory error inside the block into a `DiscorporaError`. `where` says what ran
+    out of memory, `hint` what to do about it."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+            raise DiscorporaError("out of memory", where=where, hint=hint) from error
+        if "out of memory" not in str(error):
+            raise
+        raise DiscorporaError("out of memory on the GPU", where=where, hint=hint) from error
 
 
 def require(module: str, extra: str, purpose: str) -> Any:

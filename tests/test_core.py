@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from discorpora import score
 from tests.processes import ran
 from zoo import EXTRA
 
@@ -93,8 +94,9 @@ def test_what_runs_a_model_names_the_extra_at_once(tmp_path: Path) -> None:
         ("build", "--config", "sample"),
         ("train", "dissent/ngram", "--dataset", "d", "--output", "m"),
         ("evaluate", "dissent", "--model", "m", "--data", "d"),
-        ("score", "draft.txt"),
-        ("predict-marker", "It rained.", "We stayed."),
+        ("score", "draft.txt", "--model", "m"),
+        ("score", "draft.txt", "--bf16"),
+        ("predict-marker", "It rained.", "We stayed.", "--model", "m"),
         ("convert", "coherence", "a.pt", "-o", "m"),
         ("convert", "conpono", "a.ckpt", "-o", "m"),
     )
@@ -103,6 +105,25 @@ def test_what_runs_a_model_names_the_extra_at_once(tmp_path: Path) -> None:
         assert done.code and done.err.count("pip install 'discorpora[zoo]'") == 1, done
         assert "torch" in done.err and "Traceback" not in done.err
     assert not (tmp_path / "build").exists()
+
+
+def test_the_models_that_come_with_the_package_run(tmp_path: Path) -> None:
+    draft = tmp_path / "draft.txt"
+    draft.write_text("It rained. We stayed inside. The fire was warm. He ate it.", encoding="utf-8")
+    (tmp_path / "other.txt").write_text("He ate it. It rained.", encoding="utf-8")
+    predicted, scored, ranked = run_without_extra(
+        tmp_path,
+        ("predict-marker", "It rained all day.", "We stayed inside."),
+        ("score", "draft.txt", "--explain", "--json"),
+        ("score", "draft.txt", "other.txt", "--rank", "--json"),
+    )
+    for done in (predicted, scored, ranked):
+        assert not done.code and not done.err, done
+    assert len(predicted.out.splitlines()) == 9
+    [row] = map(json.loads, scored.out.splitlines())
+    assert row["percentile"] is not None and len(row["effects"]) == 4
+    assert row["score"] == pytest.approx(score(draft.read_text(encoding="utf-8"))[0], abs=1e-5)
+    assert [json.loads(line)["rank"] for line in ranked.out.splitlines()] == [1, 2]
 
 
 @pytest.mark.parametrize(

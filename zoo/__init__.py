@@ -17,8 +17,9 @@ from typing import Any
 
 from corpora.errors import require
 
-EXTRA = ("torch", "transformers", "accelerate", "safetensors")
-"""The packages of the extra `zoo`: without them models are planned and compared, but not run."""
+EXTRA = ("torch", "transformers", "accelerate")
+"""The packages of the extra `zoo`: without them models are planned and compared, but only those
+that come with the package are run (`zoo.packed`)."""
 MODELS = (
     "zoo.dissent.modeling",
     "zoo.coherence.modeling",
@@ -59,12 +60,12 @@ def register(model: str | Path = "") -> None:
 
 def lazily(package: str, places: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
     """Return a `__getattr__` for `package` that imports its public names on first use. `places`
-    gives for each submodule the names that it defines."""
+    gives the names that each module defines; the module's name is relative to the package."""
     module_of = {name: module for module, names in places.items() for name in names}
 
     def attribute(name: str) -> Any:
         if name in module_of:
-            return getattr(import_module(f"{package}.{module_of[name]}"), name)
+            return getattr(import_module(f".{module_of[name]}", package), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return attribute

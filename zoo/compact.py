@@ -2,21 +2,27 @@
 
 In each row of a matrix 32 neighbours share a scale, as in GGML's Q4_0; vectors stay float32. The
 configuration has `stored = "int4"`. `zoo.modeling_discorpora`, which is in the folder too, has the
-inverse, `unpack`, and `from_pretrained` converts the weights to float32.
+inverse, `unpack`, and `from_pretrained` converts the weights to float32. Beside the weights is the
+graph of the encoder, `encoder.onnx`: with it `zoo.packed` runs the model without torch.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
+from corpora.errors import require
 from corpora.store.atomic import read_json, write_json
-from zoo.modeling_discorpora import SCALE, SHARED, WEIGHTS
+from zoo.modeling_discorpora import SCALE, SHARED, WEIGHTS, Pooling, pooled
 from zoo.modeling_discorpora import unpack as unpack
+from zoo.packed import GRAPH, INPUTS
 
 SCALE_FACTORS = tuple(1 - 0.02 * k for k in range(16))
 """Candidate scales of a group, relative to the scale at which its largest weight becomes 7."""
@@ -80,3 +86,44 @@ def pack_folder(folder: Path) -> None:
     save_file(pack(load_file(weights)), weights, {"format": "pt"})
     weights.chmod(config.stat().st_mode)
     write_json(config, {**read_json(config), "stored": "int4"})
+
+
+class _Vectors(nn.Module):
+    """An encoder as `zoo.packed` runs it; its weights have the names of the folder's."""
+
+    def __init__(self, backbone: Any, pooling: Pooling) -> None:
+        super().__init__()
+        self.backbone, self.pooling = deepcopy(backbone).cpu().eval(), pooling
+        self.backbone.set_attn_implementation("eager")  # as products of matrices
+        random = torch.Generator().manual_seed(0)
+        for weight in self.backbone.parameters():  # equal ones would become one in the graph
+            nn.init.normal_(weight, generator=random)
+
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        """Return the vectors `[texts, size]` of `ids [texts, tokens]`."""
+        encoded = self.backbone(input_ids=ids, attention_mask=mask, token_type_ids=types)
+        return pooled(encoded.last_hidden_state, mask, self.pooling)
+
+
+def write_graph(model: Any, folder: Path) -> None:
+    """Write the graph of a model's encoder, a BERT, without its weights, which it only names."""
+    onnx = require("onnx", "dev", "to write the graph of an encoder")
+    encoder = _Vectors(model.backbone, getattr(model.config, "pooling", "mean"))
+    path, example = folder / GRAPH, torch.ones(2, 3, dtype=torch.long)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of shapes that become constants, such as the head's
+        torch.onnx.export(
+            encoder,
+            (example, example, torch.zeros_like(example)),
+            path,
+            input_names=list(INPUTS),
+            dynamic_axes={name: {0: "texts", 1: "tokens"} for name in INPUTS},
+            opset_version=20,
+            do_constant_folding=False,  # it would turn matrices, under new names
+            dynamo=False,
+        )
+    exported = onnx.load(path)
+    for weight in exported.graph.initializer:
+        onnx.external_data_helper.set_external_data(weight, location=weight.name)
+        weight.ClearField("raw_data")
+    path.write_bytes(exported.SerializeToString())

@@ -13,16 +13,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import yaml
-from huggingface_hub import RepoCard
 from transformers import PretrainedConfig
 
 from corpora import quotes
-from corpora.languages import is_code
 from corpora.sentences import rules
 from corpora.sentences.words import LISTS
 from corpora.store.atomic import read_json, write_json
-from zoo import file_of, modeling_discorpora, modeling_links, tokenization_links
+from zoo import modeling_discorpora, modeling_links, tokenization_links, windows
 
 MODULES = "sentence_transformers.base.modules.transformer.Transformer"
 POOLING = "sentence_transformers.sentence_transformer.modules.pooling.Pooling"
@@ -75,18 +72,6 @@ class Family:
     def standard(self) -> bool:
         """True if sentence-transformers loads the encoder without code from the folder."""
         return bool(self.vector) and self.vector is not _from_pooler
-
-
-def languages_of(model: str | Path) -> list[str]:
-    """Return the codes of the languages on the card of a model, which is a folder or a Hub id."""
-    path = file_of(model, "README.md")
-    try:
-        card = RepoCard.load(path, ignore_metadata_errors=True).data.to_dict() if path else {}
-    except (yaml.YAMLError, ValueError):  # not a card of the Hub's form
-        return []
-    language = card.get("language") or []
-    codes = [language] if isinstance(language, str) else language
-    return [code for code in codes if isinstance(code, str) and is_code(code)]
 
 
 def _from_pooler(model: Any) -> str:
@@ -186,7 +171,7 @@ FAMILIES = {
         "transformers",
         "text-classification",
         ("LinkConfig", "LinkScorer", "LinkScorer"),
-        code=(modeling_links, modeling_discorpora, tokenization_links, rules, quotes),
+        code=(modeling_links, modeling_discorpora, tokenization_links, windows, rules, quotes),
         tokenizer=SENTENCE_TOKENIZER,
     ),
     "discorpora-coherence-unc": Family(

@@ -2,6 +2,7 @@
 
 Every `from_pretrained` of this project is called within `opening`, which first reads the JSON files
 and the headers of the weights, and compares the sizes in `config.json` with those of the weights.
+`checked` does so for models that are loaded without transformers (`zoo.packed`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from typing import Any
 
 from pydantic import BaseModel
 from safetensors import SafetensorError, safe_open
-from transformers import CONFIG_MAPPING, AutoConfig, AutoTokenizer
-from transformers.utils import logging as transformers_logging
 
 from corpora.errors import ConfigError, DiscorporaError, InputError
 from corpora.outside import read_json, read_record
@@ -113,29 +112,41 @@ def opening(name: str | PathLike[str], *, by: str = "transformers") -> Iterator[
     """Check the files of a model, then yield the keyword arguments for a safe `from_pretrained`.
 
     `name` is a folder or Hub id; `by` is the name in messages of the class that loads the model.
-    Raises `InputError` for a damaged file, weights that are not in safetensors, and sizes that
-    differ from those of the weights. Exceptions of `from_pretrained` become `InputError` too. A
-    nested call for the same model checks nothing.
+    Raises the errors of `checked`. A nested call for the same model checks nothing.
     """
+    from transformers.utils import logging
+
     name = str(name)
     if name in _opening:
         yield {}
         return
+    level = logging.get_verbosity()
+    with checked(name, by) as config:
+        trusted = _runs_code(name, config)
+        logging.set_verbosity_error()  # callers check its report of missing weights
+        _opening.add(name)
+        try:
+            yield {"trust_remote_code": trusted, "use_safetensors": True}
+        finally:
+            _opening.remove(name)
+            logging.set_verbosity(level)
+
+
+@contextmanager
+def checked(name: str, by: str) -> Iterator[dict[str, Any]]:
+    """Check the files of a model, and yield its configuration.
+
+    Raises `InputError` for a damaged file, weights that are not in safetensors, and sizes that
+    differ from those of the weights. Exceptions of libraries inside the block become `InputError`
+    too.
+    """
     config = config_of(name)
     path = file_of(name, CONFIG)
     assert path is not None
     _check_json(path.parent)
     _check_sizes(config, _largest_size(name, path.parent), path)
-    trusted = _runs_code(name, config)
-    level = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()  # callers check its report of missing weights
-    _opening.add(name)
-    try:
-        with _explained(f"{name}/{CONFIG}", by):
-            yield {"trust_remote_code": trusted, "use_safetensors": True}
-    finally:
-        _opening.remove(name)
-        transformers_logging.set_verbosity(level)
+    with explained(f"{name}/{CONFIG}", by):
+        yield config
 
 
 def load_config(name: str) -> Any:
@@ -143,8 +154,10 @@ def load_config(name: str) -> Any:
 
     Raises `InputError` if it is damaged, and for a model that needs code of its folder.
     """
+    from transformers import AutoConfig
+
     config = config_of(name)
-    with _explained(f"{name}/{CONFIG}", "AutoConfig"):
+    with explained(f"{name}/{CONFIG}", "AutoConfig"):
         return AutoConfig.from_pretrained(name, trust_remote_code=_runs_code(name, config))
 
 
@@ -153,9 +166,11 @@ def load_tokenizer(name: str, config: Any = None) -> Any:
 
     Raises `InputError` if it is damaged, or has more tokens than the model with this `config`.
     """
+    from transformers import AutoTokenizer
+
     check_exists(name)
     stored = config_of(name) if file_of(name, CONFIG) else {}
-    with _explained(f"{name}: its tokenizer (tokenizer.json)", "AutoTokenizer"):
+    with explained(f"{name}: its tokenizer (tokenizer.json)", "AutoTokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=_runs_code(name, stored))
         limit, largest = tokenizer.model_max_length, max(tokenizer.get_vocab().values())
         tokens = getattr(getattr(config, "backbone_config", None) or config, "vocab_size", None)
@@ -172,7 +187,7 @@ def load_tokenizer(name: str, config: Any = None) -> Any:
 
 
 @contextmanager
-def _explained(where: str, by: str) -> Iterator[None]:
+def explained(where: str, by: str) -> Iterator[None]:
     """Replace any exception of a library with an `InputError`: "`by` cannot load it: ..."."""
     try:
         yield
@@ -198,7 +213,11 @@ def _runs_code(name: str, config: Mapping[str, Any]) -> bool:
     It runs only if the user allows it (`--trust-remote-code`), and if transformers has no class for
     the model. `config` is the content of the model's config.json."""
     code = config.get("auto_map")
-    if not trusts_code() or str(config.get("model_type")) in CONFIG_MAPPING or not code:
+    if not trusts_code() or not code:
+        return False
+    from transformers import CONFIG_MAPPING
+
+    if str(config.get("model_type")) in CONFIG_MAPPING:
         return False
     classes = sorted({str(each) for each in (code.values() if isinstance(code, dict) else [code])})
     log.warning("%s: running code that came with it: %s", name, ", ".join(classes))
@@ -259,7 +278,7 @@ def _largest_size(name: str, folder: Path) -> int:
     sizes, number = [1], 0
     for path in _weight_files(name, folder):
         try:
-            with safe_open(path, "pt") as weights:
+            with safe_open(path, "np") as weights:
                 for key in weights.keys():  # noqa: SIM118 (it is no mapping)
                     sizes += weights.get_slice(key).get_shape()
                     number += 1

@@ -1,4 +1,4 @@
-"""Shared by all models of the zoo: loading, devices, precision, memory errors, and saving."""
+"""Shared by all models of the zoo: loading, devices, precision, and saving."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from corpora.errors import DiscorporaError, InputError
-from zoo.compact import pack_folder
+from zoo.compact import pack_folder, write_graph
 from zoo.folders import SENTENCE_TOKENIZER, auto_map, family_of, write_modules
 from zoo.loading import config_of, opening
 from zoo.modeling_discorpora import StoredModel
@@ -108,20 +108,6 @@ def parameter_count(model: torch.nn.Module) -> int:
 
 
 @contextmanager
-def within_memory(where: str, hint: str) -> Iterator[None]:
-    """Turn an out-of-memory error inside the block into a `DiscorporaError`. `where` says what ran
-    out of memory, `hint` what to do about it."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
-            raise DiscorporaError("out of memory", where=where, hint=hint) from error
-        if "out of memory" not in str(error):
-            raise
-        raise DiscorporaError("out of memory on the GPU", where=where, hint=hint) from error
-
-
-@contextmanager
 def clear_write_errors(folder: Path) -> Iterator[None]:
     """Turn an error of writing to `folder` (by torch, safetensors, ...) into a `DiscorporaError`.
     Other errors inside the block, such as bugs, pass unchanged."""
@@ -186,7 +172,7 @@ def save_model(
 
     No path of this machine is written. The tokenizer pads on the right, as our models expect. If
     the model is `packed`, its weights are stored in four bits (`zoo.compact`), which only the code
-    in the folder reads.
+    in the folder reads, with the graph of its encoder.
     """
     for config in (model.config, getattr(model.config, "backbone_config", None)):
         if config is not None:
@@ -205,5 +191,6 @@ def save_model(
         write_modules(model, folder, packed=packed)
         if packed:
             pack_folder(folder)
+            write_graph(model, folder)
     for weights in folder.glob("*.safetensors"):
         weights.chmod((folder / "config.json").stat().st_mode)  # safetensors makes them private

@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, PretrainedConfig
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from .modeling_discorpora import ONE_SCORE, StoredModel, backbone_of, pooled
-from .tokenization_links import window_bounds
+from .windows import window_bounds
 
 BATCH_TOKENS = 2048
 """Tokens that are encoded at once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from corpora.quotes import balance_quotes
 from corpora.readers.files import Refused
 from corpora.readers.source import check_unicode
 from corpora.sentences import split_document
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+from zoo.windows import window_bounds
 
 Text = str | Sequence[str]
 """A text as a string, or as its sentences."""
@@ -52,7 +50,7 @@ class TextEncoder:
     order. Raises `InputError` if `max_tokens` leaves no token for sentences.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
+    def __init__(self, tokenizer: Callable[..., Any], max_tokens: int) -> None:
         """Find the special tokens around a text, and the tokens that are left for sentences."""
         self.tokenizer, self.max_tokens, self.cut = tokenizer, max_tokens, 0
         # An example shows which special tokens stand before and after a text.
@@ -140,9 +138,6 @@ def windows(encoder: TextEncoder, text: Text) -> list[Window]:
         for start in range(0, max(len(ids), 1), encoder.budget):
             pieces.append(ids[start : start + encoder.budget])
             numbers.append(number)
-    # Imported here: it loads torch, which counting texts needs not
-    from zoo.tokenization_links import window_bounds
-
     bounds = window_bounds([len(piece) for piece in pieces], encoder.budget)
     return [Window(pieces[start:end], numbers[start:end]) for start, end in bounds]
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from corpora.declared import settings_help
-from corpora.errors import ConfigError, DiscorporaError, require
+from corpora.errors import ConfigError, DiscorporaError, require, within_memory
 from zoo import options, require_extra
 from zoo.declared import RECIPES, StepRecipe
 from zoo.options import SWITCHES, Assignment, assigned, faults_in
@@ -68,8 +68,6 @@ def train_assignment(assignment: Assignment) -> None:
     with job.working(run):
         if not run.finished:
             _prepare_torch(recipe.threads, recipe.deterministic)
-            from zoo.modeling import within_memory
-
             with within_memory(run.name, LESS_MEMORY):
                 recipe.train(run)
     log.info("the model is in %s", recipe.output)

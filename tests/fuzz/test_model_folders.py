@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from zoo import coherence
 from zoo.backbones import load_backbone
 from zoo.coherence import CoherenceScorer
 from zoo.coherence.modeling import CoherenceConfig
-from zoo.dissent import SHIPPED
+from zoo.dissent import SHIPPED, predict
 from zoo.evaluate.classification import PairClassifier
 from zoo.evaluate.encoders import load_encoder
 from zoo.evaluate.scorers import load_scorer
@@ -31,6 +32,10 @@ def use(loader: str, folder: Path) -> None:
         load_encoder(str(folder), "mean").encode(TEXTS)
     elif loader == "scorer":
         load_scorer(str(folder)).score(TEXTS)
+    elif loader == "windows":
+        coherence.load_scorer(folder).score(TEXTS)
+    elif loader == "packed":
+        predict(folder, [(TEXTS[0], TEXTS[1])])
     elif loader == "marker":
         PairClassifier.load(folder).probabilities([(TEXTS[0], TEXTS[1])])
     else:
@@ -40,7 +45,7 @@ def use(loader: str, folder: Path) -> None:
 def damage(folder: Path, seed: int) -> str:
     """Damage a file of the folder as the seed says; what was done."""
     draw = random.Random(seed)
-    files = sorted(p for p in folder.rglob("*") if p.suffix in (".json", ".safetensors"))
+    files = sorted(p for p in folder.rglob("*") if p.suffix in (".json", ".safetensors", ".onnx"))
     path = draw.choice(files)
     data = path.read_bytes()
     ways = ["cut", "flip", "empty", "delete", "json", "json", "json", "json"]
@@ -93,6 +98,8 @@ def folders(
         "backbone": ("backbone", tiny_bert),
         "scorer": ("scorer", scorer),
         "shipped predictor": ("marker", SHIPPED),
+        "shipped predictor without torch": ("packed", SHIPPED),
+        "shipped scorer": ("windows", coherence.SHIPPED),
         "bilstm encoder": ("encoder", dissent_models["bilstm_tiny"]),
     }
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 
 from corpora.errors import InputError
 from zoo.coherence import SHIPPED, load_scorer
+from zoo.coherence.links import LinkConfig, LinkScorer
+from zoo.coherence.packed import PackedScorer
 from zoo.coherence.scoring import (
     Breaks,
     SentenceEffect,
@@ -21,6 +25,8 @@ from zoo.coherence.scoring import (
     warn_of_chance,
 )
 from zoo.compact import pack
+from zoo.modeling import save_model
+from zoo.texts import as_sentences
 
 STORIES = [
     [
@@ -108,6 +114,47 @@ def test_scores_do_not_depend_on_what_else_is_scored(shipped: Any) -> None:
     alone = [shipped.score([story])[0] for story in STORIES]
     assert together[:-1] == pytest.approx(alone, abs=1e-4)
     assert together[-1] == pytest.approx(together[0], abs=1e-4)
+
+
+def test_onnx_runtime_gives_the_scores_that_torch_gives(shipped: Any) -> None:
+    loaded = LinkScorer.from_pretrained(SHIPPED)
+    assert isinstance(shipped, PackedScorer)
+    long = [sentence for story in STORIES for sentence in story] * 3
+    others = ["In 1848 he was born. In 1850 he left it.", "One.", ["A sentence.", " "]]
+    texts = [*STORIES, long, *others, 300 * "naïve “hä” 你好 "]
+    ours, theirs = (
+        model.score_windows(list(map(as_sentences, texts))) for model in (shipped, loaded)
+    )
+    assert [number for _, number in ours] == [number for _, number in theirs]
+    assert [one for one, _ in ours] == pytest.approx([other for other, _ in theirs], abs=1e-5)
+    assert shipped.score(texts) == pytest.approx(loaded.score(texts), abs=1e-5)
+    assert shipped.cut == loaded.cut > 0 and shipped.score_windows([]) == []
+    for one, other in zip(explain(shipped, STORIES[0]), explain(loaded, STORIES[0]), strict=True):
+        assert one.left_out == pytest.approx(other.left_out, abs=1e-5)
+    [half] = load_scorer(bf16=True).score(STORIES[:1])
+    assert half == pytest.approx(ours[0][0], abs=0.02)
+
+
+def test_a_scorer_without_a_model_of_order(tmp_path: Path) -> None:
+    loaded = LinkScorer.from_pretrained(SHIPPED)
+    config = LinkConfig(backbone_config=loaded.config.backbone_config, quotes="balance")
+    plain = LinkScorer(config)
+    plain.backbone = loaded.backbone
+    save_model(plain, loaded.tokenizer, tmp_path, packed=True)
+    packed = load_scorer(tmp_path)
+    assert packed.score(STORIES) == pytest.approx(
+        LinkScorer.from_pretrained(tmp_path).score(STORIES), abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("lost", ["order_head.bias", "changes.embeddings-LayerNorm-bias"])
+def test_a_lost_weight_is_named(lost: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(SHIPPED, tmp_path / "copy")
+    weights = load_file(folder / "model.safetensors")
+    del weights[lost]
+    save_file(weights, folder / "model.safetensors")
+    with pytest.raises(InputError, match=lost.removesuffix(".bias")):
+        load_scorer(folder).score(STORIES)
 
 
 def test_a_long_text_has_a_score_and_effects(shipped: Any) -> None:

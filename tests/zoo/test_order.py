@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zoo.coherence import load_scorer
-from zoo.tokenization_links import years_ascend
+from zoo.windows import years_ascend
 
 LIFE = [
     "Ilse Brandt, a painter, was born in a small town on the coast in 1861.",

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 
 from corpora import schemas
+from corpora.errors import InputError
 from tests.zoo.conftest import MARKERS, pair_rows, write_dataset
 from workflows.config import load_build
 from zoo.compact import pack, rounded, scales_of, unpack
 from zoo.dissent import SHIPPED, PairClassifier, predict, ship
 from zoo.dissent.data import EncodedPairs
+from zoo.dissent.packed import PackedClassifier
+from zoo.dissent.prediction import load_classifier
 from zoo.evaluate.scores import calibration_error
+from zoo.packed import unpack as unpack_arrays
 from zoo.training.mapped import Texts
 
 from .test_ship import word_pieces
@@ -38,8 +44,51 @@ def test_the_shipped_predictor_is_small_and_better_than_the_most_frequent_marker
     assert f"**{100 * test['f1']['value']:.1f} [" in card
 
 
+def test_onnx_runtime_gives_the_probabilities_that_torch_gives() -> None:
+    packed, loaded = load_classifier(SHIPPED), PairClassifier.load(SHIPPED)
+    assert isinstance(packed, PackedClassifier) and packed.labels == loaded.labels
+    pairs = [*PAIRS, (200 * "Naïve, 1848. ", "“Hä?” 你好 \x00"), ("", "a")]
+    assert packed.probabilities(pairs) == pytest.approx(loaded.probabilities(pairs), abs=1e-5)
+    assert packed.probabilities([]).shape == (0, len(loaded.labels))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("config.json", b"{", "is not JSON"),
+        ("config.json", b'{"model_type": "bert"}', "model_type"),
+        ("config.json", (SHIPPED / "config.json").read_bytes().replace(b'"7"', b'"6"'), "7 labels"),
+        ("model.safetensors", b"0" * 99, "its weights are damaged or cut short"),
+        ("encoder.onnx", b"0" * 99, "ONNX Runtime cannot load it"),
+        ("tokenizer.json", b"{}", "tokenizers library cannot load it"),
+        ("tokenizer.json", None, "tokenizers library cannot load it"),
+    ],
+)
+def test_a_damaged_file_is_named(
+    name: str, content: bytes | None, problem: str, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(SHIPPED, tmp_path / "copy")
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(content)
+    with pytest.raises(InputError, match=problem) as error:
+        predict(folder, PAIRS)
+    assert name in str(error.value)
+
+
+@pytest.mark.parametrize("lost", ["classifier.bias", "backbone.embeddings.LayerNorm.bias"])
+def test_a_lost_weight_is_named(lost: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(SHIPPED, tmp_path / "copy")
+    weights = load_file(folder / "model.safetensors")
+    del weights[lost]
+    save_file(weights, folder / "model.safetensors")
+    with pytest.raises(InputError, match=lost.removesuffix(".bias")):
+        predict(folder, PAIRS)
+
+
 def test_padding_and_batches_change_nothing() -> None:
-    model = PairClassifier.load(SHIPPED)
+    model = load_classifier(SHIPPED)
     together = model.probabilities(PAIRS)
     alone = np.concatenate([model.probabilities([pair]) for pair in PAIRS])
     assert together == pytest.approx(alone, abs=1e-5)
@@ -66,7 +115,12 @@ def test_a_build_file_of_novels_with_whole_novels_in_a_split(tmp_path: Path) -> 
 
 def test_rounding_in_training_is_the_rounding_of_the_folder() -> None:
     weight = torch.randn(6, 64, generator=torch.Generator().manual_seed(0))
-    stored = unpack(pack({"matrix": weight, "vector": weight[0]}))
+    packed = pack({"matrix": weight, "vector": weight[0]})
+    stored = unpack(packed)
+    by_numpy = unpack_arrays({name: part.numpy() for name, part in packed.items()})
+    assert {name: part.tolist() for name, part in by_numpy.items()} == {
+        name: part.tolist() for name, part in stored.items()
+    }
     assert torch.equal(rounded(weight, scales_of(weight)), stored["matrix"])
     assert torch.equal(stored["vector"], weight[0])
     assert 0 < (stored["matrix"] - weight).abs().max() < weight.abs().max() / 13

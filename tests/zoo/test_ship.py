@@ -12,13 +12,13 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from zoo.coherence import load_scorer
+from zoo.coherence import LinkScorer, load_scorer
 from zoo.coherence.modeling import CoherenceScorer
 from zoo.coherence.ship import Cues, fit_cue_weights, main
 from zoo.loading import load_tokenizer
 from zoo.modeling import save_model
-from zoo.tokenization_links import years_ascend
 from zoo.training.data import open_dataset
+from zoo.windows import years_ascend
 
 from .test_links import STORIES
 
@@ -88,12 +88,13 @@ def test_the_recipe_makes_a_scorer_that_loads(tmp_path: Path) -> None:
     run("ship", model, *("--ranker", ranker, "--rank", 8), "--texts", texts, "--output", shipped)
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     assert config["backbone_config"]["vocab_size"] == 150
-    scorer = load_scorer(shipped)
+    scorer = LinkScorer.from_pretrained(shipped)
+    assert load_scorer(shipped).score(STORIES) == pytest.approx(scorer.score(STORIES), abs=1e-5)
     trained = load_scorer(ranker).score(STORIES)
     assert scorer.ranker.score(STORIES) == pytest.approx(trained, abs=0.01)
     scorer.config.order = scorer.config.years = 0.0  # which random weights may have
     packed = scorer.score(STORIES)
-    assert packed == pytest.approx(load_scorer(model).score(STORIES), abs=1e-6)
+    assert packed == pytest.approx(load_scorer(model).score(STORIES), abs=1e-5)
     scorer.config.order = 0.5
     both = [score + 0.5 * order for score, order in zip(packed, trained, strict=True)]
     assert scorer.score(STORIES) == pytest.approx(both, abs=0.01)
@@ -116,7 +117,8 @@ def run(*words: object) -> None:
 def as_if_trained(model: Path, folder: Path) -> Path:
     """A scorer around the encoder of `model`, whose matrices differ by matrices of rank 1."""
     torch.manual_seed(1)
-    scorer = CoherenceScorer.from_backbone(load_scorer(model).backbone, 64, vector="mean")
+    backbone = LinkScorer.from_pretrained(model).backbone
+    scorer = CoherenceScorer.from_backbone(backbone, 64, vector="mean")
     for weight in scorer.backbone.parameters():
         change = torch.randn(weight.shape[0]) / 8
         weight.data += (

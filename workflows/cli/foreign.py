@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 from corpora.errors import amount
-from corpora.languages import name_of, other_language
+from corpora.languages import is_code, name_of, other_language
+from zoo import file_of
 
 NAMED = 5
 """Maximum number of texts that a warning names."""
@@ -18,8 +21,6 @@ class ForeignTexts:
     """
 
     def __init__(self, model: str) -> None:
-        from zoo.folders import languages_of
-
         self.languages = languages_of(model)
         self.count = 0
         self.names: list[str] = []
@@ -45,3 +46,18 @@ class ForeignTexts:
                 f"{', '.join([*self.names, *more])}; {consequence}",
                 err=True,
             )
+
+
+def languages_of(model: str | Path) -> list[str]:
+    """Return the codes of the languages on the card of a model, which is a folder or a Hub id."""
+    import yaml
+    from huggingface_hub import RepoCard
+
+    path = file_of(model, "README.md")
+    try:
+        card = RepoCard.load(path, ignore_metadata_errors=True).data.to_dict() if path else {}
+    except (yaml.YAMLError, ValueError):  # not a card of the Hub's form
+        return []
+    language = card.get("language") or []
+    codes = [language] if isinstance(language, str) else language
+    return [code for code in codes if isinstance(code, str) and is_code(code)]

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from corpora.errors import ConfigError, InputError
+from corpora.errors import ConfigError, InputError, within_memory
 from corpora.terminal import print_table
 from workflows.cli.common import print_json_lines
 from workflows.cli.foreign import ForeignTexts
@@ -60,9 +60,11 @@ def score(
     trust_remote_code: TrustCode = False,
 ) -> None:
     """Print a coherence score for each text (higher is more coherent)."""
-    require_extra("to score texts")
-    from zoo.modeling import within_memory
+    from zoo.coherence import SHIPPED
     from zoo.presets import trust_code
+
+    model = model or str(SHIPPED)
+    _prepare(model, "to score texts with it", bf16=bf16)
 
     if trust_remote_code:
         trust_code()
@@ -94,8 +96,9 @@ def _score(
     parts, reference_parts = (
         read_parts(read_each(names, read_documents)) for names in (files, reference)
     )
-    scorer, folder = _load_scorer(model, bf16=bf16)
-    foreign, foreign_reference = ForeignTexts(folder), ForeignTexts(folder)
+    scorer = scoring.load_scorer(model, bf16=bf16)
+    scoring.warn_of_chance(model)
+    foreign, foreign_reference = ForeignTexts(model), ForeignTexts(model)
     reference_scores = []
     for part in reference_parts:
         reference_scores += scorer.score([text for _, text in part])
@@ -103,11 +106,11 @@ def _score(
             foreign_reference.check(name, text)
     foreign_reference.warn("text of --reference", "percentiles say little")
     if not reference:
-        reference_texts = scoring.load_reference(folder)
+        reference_texts = scoring.load_reference(model)
     else:
         reference_texts = scoring.Reference.among(", ".join(reference), reference_scores)
     quantiles = reference_texts.quantiles if reference_texts else None
-    breaks = scoring.load_breaks(folder) if explain else None
+    breaks = scoring.load_breaks(model) if explain else None
     rows: list[dict[str, Any]] = []
     for part in parts:
         scores = scoring.score_texts(scorer, [text for _, text in part], reference=quantiles)
@@ -182,11 +185,12 @@ def _describe_mark(mark: dict[str, Any] | None, breaks: Any) -> str:
 def _rank(model: str, files: list[str], prompt: str, *, as_json: bool, bf16: bool) -> None:
     """Print the alternatives of each prompt, the most coherent first."""
     from workflows.cli.inputs import read_choices
-    from zoo.coherence.scoring import rank
+    from zoo.coherence.scoring import load_scorer, rank, warn_of_chance
 
     choices = read_choices(files, prompt)
-    scorer, folder = _load_scorer(model, bf16=bf16)
-    foreign = ForeignTexts(folder)
+    scorer = load_scorer(model, bf16=bf16)
+    warn_of_chance(model)
+    foreign = ForeignTexts(model)
     for choice in choices:
         prompt_text = choice.prompt if isinstance(choice.prompt, str) else " ".join(choice.prompt)
         for name, text in zip(choice.names, choice.texts, strict=True):
@@ -222,12 +226,11 @@ def predict_marker(
     A file is TSV (two columns) or JSONL (`s1`, `s2`); the output is JSON Lines. The output names
     the prior.
     """
-    require_extra("to predict markers")
-    from transformers.utils import logging
-
     from zoo.dissent import SHIPPED
-    from zoo.dissent.prediction import predict, predictions, read_pairs
-    from zoo.modeling import within_memory
+
+    model = model or str(SHIPPED)
+    _prepare(model, "to predict markers with it")
+    from zoo.dissent.prediction import load_classifier, predict, predictions, read_pairs
     from zoo.presets import trust_code
 
     if trust_remote_code:
@@ -244,8 +247,6 @@ def predict_marker(
             where=s1,
             hint='give "S1" "S2", or a TSV or JSONL file',
         )
-    logging.disable_progress_bar()
-    model = model or str(SHIPPED)
     foreign = ForeignTexts(model)
 
     def checked(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -254,31 +255,25 @@ def predict_marker(
             yield pair
 
     with within_memory(model, ON_CPU):
+        classifier = load_classifier(model)
         if s2:
-            [markers] = predict(model, checked([(s1, s2)]), prior=prior)
+            [markers] = predict(classifier, checked([(s1, s2)]), prior=prior)
             for marker, probability in islice(markers.items(), top or None):
                 typer.echo(f"{probability:.4f}  {marker}")
             typer.echo(f"prior: {prior} ({MEANS[prior]})")
         else:
-            for markers in predictions(model, checked(read_pairs(Path(s1))), prior=prior):
+            for markers in predictions(classifier, checked(read_pairs(Path(s1))), prior=prior):
                 first = islice(markers.items(), top or None)
                 print_json_lines([{**{m: round(value, 6) for m, value in first}, "prior": prior}])
     foreign.warn("pair", "such probabilities say nothing")
 
 
-def _load_scorer(model: str, *, bf16: bool) -> tuple[Any, str]:
-    """Load a coherence scorer, on the accelerator if there is one; also return its folder.
+def _prepare(model: str, purpose: str, *, bf16: bool = False) -> None:
+    """Stop if a model needs the extra `zoo`, and it is missing; hide the bars of transformers."""
+    from zoo.packed import is_packed
 
-    `model` is a folder or Hub id; "" means the shipped scorer.
-    """
-    from transformers.utils import logging
+    if bf16 or not is_packed(model):
+        require_extra("to compute in bfloat16" if bf16 else purpose)
+        from transformers.utils import logging
 
-    from zoo.coherence import SHIPPED
-    from zoo.coherence.scoring import load_scorer, warn_of_chance
-
-    logging.disable_progress_bar()
-    model = model or str(SHIPPED)
-    scorer = load_scorer(model)
-    warn_of_chance(model)
-    scorer.bf16 = bf16
-    return scorer.eval(), model
+        logging.disable_progress_bar()

@@ -36,7 +36,7 @@ from zoo.modeling_links import (
     weighted_cosines,
 )
 from zoo.texts import Text, as_sentences, batches_by_length, check_texts
-from zoo.tokenization_links import years_ascend
+from zoo.windows import years_ascend
 
 BATCH_TOKENS = 2048
 """Tokens of sentences encoded at once."""

@@ -28,7 +28,7 @@ from accelerate.utils import gather_object
 from safetensors.torch import load_model
 from torch import Tensor
 
-from corpora.errors import ConfigError
+from corpora.errors import ConfigError, within_memory
 from corpora.rng import stream
 from corpora.store.atomic import write_json
 from zoo.backbones import merge_lora, training_attention
@@ -41,7 +41,7 @@ from zoo.coherence.objectives import (
     MomentumEncoder,
     NegativeQueue,
 )
-from zoo.modeling import clear_write_errors, float32_products, uses_bf16, within_memory
+from zoo.modeling import clear_write_errors, float32_products, uses_bf16
 from zoo.training import checkpoints
 from zoo.training.job import Job, is_main_process
 from zoo.training.throughput import Pace

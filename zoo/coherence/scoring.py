@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import pydantic.dataclasses
@@ -16,18 +16,18 @@ from pydantic import AliasPath, BaseModel, Field, FiniteFloat
 from corpora.errors import InputError
 from corpora.outside import read_record
 from corpora.prose import Quotes
-from zoo import file_of
+from zoo import file_of, require_extra
 from zoo.coherence import SHIPPED
-from zoo.coherence.links import LinkScorer
-from zoo.coherence.modeling import CoherenceScorer
+from zoo.coherence.packed import PackedScorer
 from zoo.evaluate import scorers
 from zoo.evaluate.in_hand import folder_of
 from zoo.evaluate.scorers import Scorer
+from zoo.packed import is_packed
 from zoo.texts import Text, Window, as_sentences, check_texts, windows
 from zoo.training.job import RESULTS
 
-Model = CoherenceScorer | LinkScorer
-"""What scores in windows."""
+if TYPE_CHECKING:
+    from zoo.coherence.modeling import CoherenceScorer
 
 log = logging.getLogger("zoo")
 
@@ -39,6 +39,20 @@ DAMAGED = "copy or download the file again"
 """The hint for a file that cannot be read."""
 EXPLAINED = 10
 """Window of `explain` in sentences, for models without a limit."""
+
+
+@runtime_checkable
+class Model(Scorer, Protocol):
+    """What scores in windows: of sentences, or of token ids (`CoherenceScorer`)."""
+
+    config: Any
+
+    def score_windows(self, texts: Sequence[Sequence[str]]) -> list[tuple[float, int]]: ...
+
+
+def reads_ids(model: Any) -> TypeGuard[CoherenceScorer]:
+    """Return True for a `CoherenceScorer`, whose windows are lists of token ids."""
+    return hasattr(model, "score_ids")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -123,11 +137,10 @@ def quotes_of(model: Scorer) -> Quotes:
 
 
 def window_scores(model: Model, parts: Sequence[Sequence[Any]]) -> list[float]:
-    """Return the score of each part of a text, a list of sentences. They are strings for a
-    `LinkScorer`, token ids for a `CoherenceScorer`."""
-    if isinstance(model, LinkScorer):
-        return [score for score, _ in model.score_windows(parts)]
-    return model.score_ids([model.encoder.assemble(sentences) for sentences in parts])
+    """Return the score of each part of a text, a list of sentences: strings, or token ids."""
+    if reads_ids(model):
+        return model.score_ids([model.encoder.assemble(sentences) for sentences in parts])
+    return [score for score, _ in model.score_windows(parts)]
 
 
 def explain(model: Model, text: Text) -> list[SentenceEffect]:
@@ -140,12 +153,12 @@ def explain(model: Model, text: Text) -> list[SentenceEffect]:
     check_texts([text])
     sentences = as_sentences(text)
     balanced = as_sentences(text, model.config.quotes)
-    if isinstance(model, LinkScorer):
+    if reads_ids(model):
+        all_windows = windows(model.encoder, balanced)
+    else:
         starts = range(0, max(1, len(balanced) - EXPLAINED // 2), EXPLAINED // 2)
         parts = [balanced[start : start + EXPLAINED] for start in starts]
         all_windows = [Window(p, range(s, s + len(p))) for s, p in zip(starts, parts, strict=True)]
-    else:
-        all_windows = windows(model.encoder, balanced)
     # Each window unchanged, then all its changes: (kind, number of the sentence, sentences)
     variants: list[tuple[str, int, list[Any]]] = []
     for pieces, numbers in all_windows:
@@ -306,12 +319,18 @@ def load_reference(model: Any) -> Reference | None:
     return read_record(Reference, file, DAMAGED)
 
 
-def load_scorer(model: str | Path = "") -> Model:
+def load_scorer(model: str | Path = "", *, bf16: bool = False) -> Model:
     """Load a coherence scorer by folder or Hub id; by default the shipped one.
 
-    Raises `InputError` for a model that does not score texts, or that does not score in windows.
+    The shipped one runs on the CPU, without torch. With `bf16` torch runs it in bfloat16, on an
+    accelerator if there is one. Raises `InputError` for a model that does not score texts, or that
+    does not score in windows, and `DiscorporaError` without the extra `zoo` that other models need.
     """
-    scorer = scorers.load_scorer(str(model or SHIPPED))
+    model = model or SHIPPED
+    if is_packed(model) and not bf16:
+        return PackedScorer(model)
+    require_extra("to score texts in bfloat16" if is_packed(model) else "to score texts with it")
+    scorer: Any = scorers.load_scorer(str(model))
     if not isinstance(scorer, Model):
         raise InputError(
             f"is a {type(scorer).__name__}: percentiles, ranks and explanations are for the "
@@ -319,4 +338,5 @@ def load_scorer(model: str | Path = "") -> Model:
             where=str(model),
             hint="judge it with: discorpora evaluate pairwise",
         )
+    scorer.bf16 = bf16  # type: ignore[attr-defined]
     return scorer

@@ -20,6 +20,7 @@ __getattr__ = lazily(
             *("PairTransformer", "PairTransformerConfig", "PairTransformerModel"),
             *("SifConfig", "SifForMarkers", "SifModel"),
         ),
-        "prediction": ("PairClassifier", "predict", "predictions", "read_pairs"),
+        "prediction": ("predict", "predictions", "read_pairs"),
+        ".evaluate.classification": ("PairClassifier",),
     },
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,9 @@ from corpora.errors import BadRecord, InputError, check_choice
 from corpora.outside import read_record
 from corpora.readers.files import read_lines
 from corpora.readers.rows import JSON_LINES, json_rows
-from zoo import file_of
-from zoo.evaluate.classification import PairClassifier
+from zoo import file_of, require_extra
+from zoo.dissent.packed import PackedClassifier
+from zoo.packed import is_packed
 from zoo.texts import in_parts
 from zoo.training.job import RESULTS
 
@@ -25,15 +26,39 @@ SENTENCE_LIMIT = 100_000
 """The most characters of a sentence; models read only its first hundreds of words."""
 
 
+class Classifier(Protocol):
+    """A loaded model, such as a `PairClassifier`; `folder` is its folder or Hub id."""
+
+    @property
+    def folder(self) -> str: ...
+    @property
+    def labels(self) -> list[str]: ...
+    def probabilities(
+        self, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
+    ) -> np.ndarray: ...
+
+
+def load_classifier(model: str | Path) -> Classifier:
+    """Load the model in a folder or of a Hub id. Only a model like the one that comes with the
+    package runs without the extra `zoo`: any other raises `DiscorporaError` where it is missing."""
+    if is_packed(model):
+        return PackedClassifier(model)
+    require_extra("to predict markers")
+    from zoo.evaluate.classification import PairClassifier
+
+    return PairClassifier.load(model)
+
+
 def predict(
-    model: str | Path | PairClassifier,
+    model: str | Path | Classifier,
     pairs: Iterable[tuple[str, str]],
-    batch_size: int = 64,
+    batch_size: int | None = None,
     prior: str = "equal",
 ) -> list[dict[str, float]]:
     """Return for each pair `(s1, s2)` the probability of each marker, the most probable first.
 
-    `model` is a folder, a Hub id, or a loaded `PairClassifier`. A model learns p(marker | pair)
+    `model` is a folder, a Hub id, or a loaded `PairClassifier`; `batch_size` is by default the
+    model's. A model learns p(marker | pair)
     from a corpus, where some markers are much more frequent than others. The prior `equal` divides
     this by the marker's share of the training pairs, and scales the sum to 1: the probabilities if
     all markers were equally frequent (Saerens, Latinne and Decaestecker 2002, equation 2.4).
@@ -44,14 +69,14 @@ def predict(
 
 
 def predictions(
-    model: str | Path | PairClassifier,
+    model: str | Path | Classifier,
     pairs: Iterable[tuple[str, str]],
-    batch_size: int = 64,
+    batch_size: int | None = None,
     prior: str = "equal",
 ) -> Iterator[dict[str, float]]:
     """Yield the probabilities of `predict` pair by pair, for files that do not fit into memory."""
     check_choice("prior", prior, PRIORS)
-    classifier = model if isinstance(model, PairClassifier) else PairClassifier.load(model)
+    classifier = load_classifier(model) if isinstance(model, str | Path) else model
     names = classifier.labels
     weights = _prior_weights(classifier, prior)
     for part in in_parts(pairs, lambda pair: len(pair[0]) + len(pair[1])):
@@ -73,7 +98,7 @@ class _Results(BaseModel):
     )
 
 
-def _prior_weights(classifier: PairClassifier, prior: str) -> NDArray[np.float64]:
+def _prior_weights(classifier: Classifier, prior: str) -> NDArray[np.float64]:
     """Return the factors `[labels]` of a model's probabilities under a prior; 0 for a label without
     training rows.
 

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from corpora.declared import TomlTable, settings_help
-from corpora.errors import COMMAND_LINE, ConfigError
+from corpora.errors import COMMAND_LINE, ConfigError, within_memory
 from corpora.progress import show_progress
 from zoo import options, require_extra
 from zoo.declared import Count, Positive, Suite
@@ -99,7 +99,7 @@ def judge(suite: Suite, model: Any, data: Any, request: Options, name: str) -> R
     import torch
     from transformers.utils import logging as transformers_logging
 
-    from zoo.modeling import float32_products, within_memory
+    from zoo.modeling import float32_products
 
     if not sys.stderr.isatty():
         transformers_logging.disable_progress_bar()

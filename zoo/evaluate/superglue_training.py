@@ -24,12 +24,13 @@ from transformers import (
     TrainingArguments,
 )
 
+from corpora.errors import within_memory
 from zoo.backbones import Pooling, load_backbone, max_positions, pooled, pooling_of, warn_of_padding
 from zoo.evaluate.encoders import load_frozen
 from zoo.evaluate.in_hand import folder_of, name_of, parts_of, type_of
 from zoo.evaluate.scores import finite
 from zoo.loading import load_tokenizer, model_type
-from zoo.modeling import best_device, uses_bf16, within_memory
+from zoo.modeling import best_device, uses_bf16
 from zoo.training.trainer import LogLines, take_one_gpu
 
 if TYPE_CHECKING:
