@@ -191,12 +191,13 @@ docs: $(STAMP)   ## the documentation as a site, in build/docs
 
 lock: $(STAMP)   ## requirements.lock, with hashes, from pyproject.toml and constraints.txt
 	$(BIN)/pip install --quiet -c constraints.txt pip-tools
-	printf '%s\n' '# Every package with its hashes, for Linux on x86-64, Python 3.11 and a CPU: the versions of constraints.txt.' \
-	    '# pip install --require-hashes -r requirements.lock; `make lock` writes it again.' \
-	    '--extra-index-url https://download.pytorch.org/whl/cpu' > requirements.lock
+	mkdir -p build
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \
 	    --no-emit-index-url --no-emit-find-links -c constraints.txt --extra dedup,eval,report,wikipedia,zoo \
 	    --output-file build/requirements.lock pyproject.toml
+	printf '%s\n' '# Every package with its hashes, for Linux on x86-64, Python 3.11 and a CPU: the versions of constraints.txt.' \
+	    '# pip install --require-hashes -r requirements.lock; `make lock` writes it again.' \
+	    '--extra-index-url https://download.pytorch.org/whl/cpu' > requirements.lock
 	cat build/requirements.lock >> requirements.lock
 
 clean:           ## remove everything that was built (not the virtual environment)
