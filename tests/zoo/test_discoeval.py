@@ -25,7 +25,7 @@ from zoo.evaluate import discoeval
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.discoeval import DiscoEval, probe
-from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
+from zoo.evaluate.discoeval.data import DiscoEvalData, Split, TaskData, divide, read
 from zoo.evaluate.discoeval.probe import fit
 from zoo.evaluate.discoeval.protocol import (
     COMBINE,
@@ -212,6 +212,18 @@ def test_a_limit_keeps_whole_units(original_layout: Path) -> None:
             "validation": 10,
         }
         assert (np.bincount(data.splits["train"].units) % 2 == 0).all()
+
+
+def test_a_limit_keeps_the_shares_of_the_classes() -> None:
+    texts = [[str(row)] for row in range(400)]
+    alternating = Split((texts,), np.arange(400) % 2, np.arange(400))  # as SSP's rows are
+    splits = {"train": alternating, "validation": alternating}
+    data = TaskData(TASKS["SSP"], "abs", ("body", "abstract"), splits)
+    for limit in (100, 200):
+        (limited,) = read(DiscoEvalData([data]), limit=limit).tasks
+        for split in limited.splits.values():
+            assert np.bincount(split.labels).tolist() == [limit // 2, limit // 2]
+            assert np.diff(split.units).max() < 10  # from all of the split
 
 
 def test_a_function_is_evaluated(original_layout: Path) -> None:
