@@ -590,8 +590,8 @@ def test_the_result_of_run_is_kept_and_compared(original_layout: Path, tmp_path:
     assert mean.ci[0] < mean.value < mean.ci[1] < 0
     said = "\n".join(table.notes)
     assert "split validation" in said and "split test" not in said
-    assert "blind: SP wiki: no training set: 60 rows of the validation set train" in said
-    assert "blind: BSO wiki: no test set: the accuracy is that of the validation set" in said
+    assert "all models: SP wiki: no training set: 60 rows of the validation set train" in said
+    assert "all models: BSO wiki: no test set: the accuracy is that of the validation set" in said
 
 
 def test_other_files_are_another_revision(original_layout: Path, tmp_path: Path) -> None:
