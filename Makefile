@@ -187,7 +187,7 @@ row-dissent: $(STAMP)
 	$(call judge,--model $(ROW) --representation mean)
 
 row-conpono: $(STAMP)
-	$(BIN)/discorpora train conpono/minilm $(ON_MINILM) --batch_size 2 --max_tokens 128 --vector mean --max_steps 100 \
+	$(BIN)/discorpora train conpono/minilm $(ON_MINILM) --batch_size 2 --max_tokens 128 --vector mean --max_steps 60 \
 	    --max_eval_rows 40 $(FIT)/conpono
 	$(call judge,--model $(ROW) --representation mean)
 
