@@ -159,7 +159,8 @@ define judge
 $(EVALUATE) $(1) --tasks SP,BSO,SSP --limit $(LIMIT) --json $(ROW).json
 $(EVALUATE) $(1) --tasks DC --limit $(DC_LIMIT) --json $(ROW)-dc.json
 endef
-FIT = --output $(ROW) --threads $(THREADS) --dataset $(DATASETS)
+MODEL = build/rows/models/$(@:row-%=%)
+FIT = --output $(MODEL) --threads $(THREADS) --dataset $(DATASETS)
 ON_MINILM = --backbone $(BACKBONE) --bf16 true --save_steps 100
 
 ROWS ?= surface words sif mean cls cls_mean nsp criteria dissent conpono
@@ -175,21 +176,21 @@ row-mean row-cls row-cls_mean: row-%: $(STAMP)
 
 row-sif: $(STAMP)
 	$(BIN)/discorpora train dissent/sif $(FIT)/dissent@all
-	$(call judge,--model $(ROW))
+	$(call judge,--model $(MODEL))
 
 row-nsp row-criteria: $(STAMP)
 	$(BIN)/discorpora train criteria/bigru_tiny --criteria $(if $(filter row-nsp,$@),"",nl,spp) $(FIT)/criteria
-	$(call judge,--model $(ROW))
+	$(call judge,--model $(MODEL))
 
 row-dissent: $(STAMP)
 	$(BIN)/discorpora train dissent/transformer $(ON_MINILM) --batch_size 16 --max_tokens 64 --learning_rate 1e-4 \
 	    --max_steps 1000 $(FIT)/dissent@all
-	$(call judge,--model $(ROW) --representation mean)
+	$(call judge,--model $(MODEL) --representation mean)
 
 row-conpono: $(STAMP)
 	$(BIN)/discorpora train conpono/minilm $(ON_MINILM) --batch_size 2 --max_tokens 128 --vector mean --max_steps 60 \
 	    --max_eval_rows 40 $(FIT)/conpono
-	$(call judge,--model $(ROW) --representation mean)
+	$(call judge,--model $(MODEL) --representation mean)
 
 docs: $(STAMP)   ## the documentation as a site, in build/docs
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'

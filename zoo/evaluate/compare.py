@@ -507,13 +507,11 @@ def _notes(suite: str, entries: Sequence[Entry]) -> list[str]:
     """
     data = dict.fromkeys(text for entry in entries for text in entry.data.values())
     notes = [f"Data: {'; '.join(data)}."] if data else []
-    models_by_note: dict[str, list[str]] = {}
-    for entry in entries:
-        for note in entry.result.notes:
-            models_by_note.setdefault(note, []).append(entry.model)
-    for note, models in models_by_note.items():
-        of_all = len(models) == len(entries) > 1
-        notes.append(f"{'all models' if of_all else ', '.join(dict.fromkeys(models))}: {note}")
+    names = dict.fromkeys(entry.model for entry in entries)
+    for note in dict.fromkeys(note for entry in entries for note in entry.result.notes):
+        models = dict.fromkeys(entry.model for entry in entries if note in entry.result.notes)
+        of_all = len(models) == len(names) > 1
+        notes.append(f"{'all models' if of_all else ', '.join(models)}: {note}")
     for first, second in combinations(entries, 2):
         several_seeds = first.trainings + second.trainings > 2
         if several_seeds or not first.cells.keys() & second.cells.keys():
