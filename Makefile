@@ -143,17 +143,24 @@ predictor: $(STAMP) ## make and measure the shipped marker predictor again (an h
 	$(BIN)/python -m zoo.dissent.ship ship build/predictor/build/novels/datasets/dissent \
 	    --backbone $(BACKBONE) --output build/predictor/shipped
 
-# The sizes aim at half an hour a row (not timed yet); afterwards: discorpora compare build/rows/*.json
+# Afterwards: discorpora compare build/rows/*.json
 # DISCOEVAL: what `discorpora build --config discoeval_open` makes. DATASETS: a folder with the datasets
-# dissent, criteria and conpono, such as those of `discorpora build --config open`.
+# dissent, criteria and conpono, such as those of `discorpora build --config discoeval_rows`.
 DISCOEVAL ?= build/discoeval_open/datasets
-DATASETS ?= build/open/datasets
-TASKS ?= SP,BSO,DC,SSP
-LIMIT ?= 4000
+DATASETS ?= build/discoeval_rows/datasets
+# DC has a limit of its own: its classifier with 2,000 hidden units takes most of the time.
+LIMIT ?= 2000
+DC_LIMIT ?= 1000
+THREADS ?= 2
 ROW = build/rows/$(@:row-%=%)
-JUDGE = $(BIN)/discorpora evaluate discoeval --data $(DISCOEVAL) --tasks $(TASKS) --limit $(LIMIT) --seeds 1 \
-    --second_opinion false --dtype bfloat16 --threads 2 --name $(@:row-%=%) --json $(ROW).json
-FIT = --output $(ROW) --threads 2 --dataset $(DATASETS)
+EVALUATE = $(BIN)/discorpora evaluate discoeval --data $(DISCOEVAL) --seeds 1 \
+    --second_opinion false --dtype bfloat16 --threads $(THREADS) --name $(@:row-%=%)
+define judge
+$(EVALUATE) $(1) --tasks SP,BSO,SSP --limit $(LIMIT) --json $(ROW).json
+$(EVALUATE) $(1) --tasks DC --limit $(DC_LIMIT) --json $(ROW)-dc.json
+endef
+MODEL = build/rows/models/$(@:row-%=%)
+FIT = --output $(MODEL) --threads $(THREADS) --dataset $(DATASETS)
 ON_MINILM = --backbone $(BACKBONE) --bf16 true --save_steps 100
 
 ROWS ?= surface words sif mean cls cls_mean nsp criteria dissent conpono
@@ -162,27 +169,28 @@ rows: $(addprefix row-,$(ROWS)) ## rows of DiscoEval's table: make rows ROWS="su
 
 .PHONY: rows row-surface row-words row-mean row-cls row-cls_mean row-sif row-nsp row-criteria row-dissent row-conpono
 row-surface row-words: row-%: $(STAMP)
-	$(JUDGE) --model baseline:$*
+	$(call judge,--model baseline:$*)
 
 row-mean row-cls row-cls_mean: row-%: $(STAMP)
-	$(JUDGE) --model $(BACKBONE) --representation $*
+	$(call judge,--model $(BACKBONE) --representation $*)
 
 row-sif: $(STAMP)
 	$(BIN)/discorpora train dissent/sif $(FIT)/dissent@all
-	$(JUDGE) --model $(ROW)
+	$(call judge,--model $(MODEL))
 
 row-nsp row-criteria: $(STAMP)
 	$(BIN)/discorpora train criteria/bigru_tiny --criteria $(if $(filter row-nsp,$@),"",nl,spp) $(FIT)/criteria
-	$(JUDGE) --model $(ROW)
+	$(call judge,--model $(MODEL))
 
 row-dissent: $(STAMP)
 	$(BIN)/discorpora train dissent/transformer $(ON_MINILM) --batch_size 16 --max_tokens 64 --learning_rate 1e-4 \
 	    --max_steps 1000 $(FIT)/dissent@all
-	$(JUDGE) --model $(ROW) --representation mean
+	$(call judge,--model $(MODEL) --representation mean)
 
 row-conpono: $(STAMP)
-	$(BIN)/discorpora train conpono/minilm $(ON_MINILM) --batch_size 2 --max_tokens 128 --max_steps 150 $(FIT)/conpono
-	$(JUDGE) --model $(ROW) --representation mean
+	$(BIN)/discorpora train conpono/minilm $(ON_MINILM) --batch_size 2 --max_tokens 128 --vector mean --max_steps 60 \
+	    --max_eval_rows 40 $(FIT)/conpono
+	$(call judge,--model $(MODEL) --representation mean)
 
 docs: $(STAMP)   ## the documentation as a site, in build/docs
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'

@@ -65,6 +65,14 @@ def test_the_shipped_build_files_are_valid(
     assert any(title.startswith("model coherence") for title in titles)
 
 
+def test_the_build_file_of_discoevals_rows_is_valid(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, graph: Callable
+) -> None:
+    monkeypatch.setenv("DISCORPORA_DATA", str(tmp_path))
+    titles = graph(Path("discoeval_rows"))
+    assert {"dataset dissent", "dataset criteria", "dataset conpono"} <= {*titles}
+
+
 @pytest.mark.parametrize("name", ["sample", "sample.toml", "workflows/configs/sample.toml"])
 def test_a_shipped_build_file_is_found_from_any_folder(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -241,6 +241,19 @@ def test_the_notes_of_all_seeds_are_kept(tmp_path: Path) -> None:
     ]
 
 
+def test_a_path_that_comes_twice_counts_once_in_its_first_place(tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"{m}.json", dissent(m, 0.5)) for m in "abc"]
+    rows = compare([paths[1], tmp_path], published=False).tables[0].rows
+    assert [row.name for row in rows if row.kind == "model"] == ["b", "a", "c"]
+
+
+def test_a_note_of_several_models_is_shown_once(tmp_path: Path) -> None:
+    notes = {"a": ["of all", "of two"], "b": ["of all", "of two"], "c": ["of all"]}
+    paths = [write(tmp_path / f"{m}.json", dissent(m, 0.5, notes=notes[m])) for m in notes]
+    (table,) = compare(paths).tables
+    assert table.notes[1:3] == ["all models: of all", "a, b: of two"]
+
+
 def test_nats_are_shown_as_they_are_and_classes_in_percent(tmp_path: Path) -> None:
     level = {
         "accuracy": figure(0.75),

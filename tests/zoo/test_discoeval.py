@@ -25,7 +25,7 @@ from zoo.evaluate import discoeval
 from zoo.evaluate.__main__ import main
 from zoo.evaluate.compare import compare
 from zoo.evaluate.discoeval import DiscoEval, probe
-from zoo.evaluate.discoeval.data import Split, TaskData, divide, read
+from zoo.evaluate.discoeval.data import DiscoEvalData, Split, TaskData, divide, read
 from zoo.evaluate.discoeval.probe import fit
 from zoo.evaluate.discoeval.protocol import (
     COMBINE,
@@ -212,6 +212,18 @@ def test_a_limit_keeps_whole_units(original_layout: Path) -> None:
             "validation": 10,
         }
         assert (np.bincount(data.splits["train"].units) % 2 == 0).all()
+
+
+def test_a_limit_keeps_the_shares_of_the_classes() -> None:
+    texts = [[str(row)] for row in range(400)]
+    alternating = Split((texts,), np.arange(400) % 2, np.arange(400))  # as SSP's rows are
+    splits = {"train": alternating, "validation": alternating}
+    data = TaskData(TASKS["SSP"], "abs", ("body", "abstract"), splits)
+    for limit in (100, 200):
+        (limited,) = read(DiscoEvalData([data]), limit=limit).tasks
+        for split in limited.splits.values():
+            assert np.bincount(split.labels).tolist() == [limit // 2, limit // 2]
+            assert np.diff(split.units).max() < 10  # from all of the split
 
 
 def test_a_function_is_evaluated(original_layout: Path) -> None:
@@ -578,8 +590,8 @@ def test_the_result_of_run_is_kept_and_compared(original_layout: Path, tmp_path:
     assert mean.ci[0] < mean.value < mean.ci[1] < 0
     said = "\n".join(table.notes)
     assert "split validation" in said and "split test" not in said
-    assert "blind: SP wiki: no training set: 60 rows of the validation set train" in said
-    assert "blind: BSO wiki: no test set: the accuracy is that of the validation set" in said
+    assert "all models: SP wiki: no training set: 60 rows of the validation set train" in said
+    assert "all models: BSO wiki: no test set: the accuracy is that of the validation set" in said
 
 
 def test_other_files_are_another_revision(original_layout: Path, tmp_path: Path) -> None:

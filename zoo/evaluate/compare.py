@@ -57,12 +57,17 @@ def compare(
 
     Results of one model that fill different columns share a row. With `seeds`, results of equal
     name that fill the same columns are trainings with several seeds: one row has their mean and
-    standard deviation. `published` adds the rows of papers. Raises `InputError` for a path without
-    a result, and for results that differ in the data's revision or in the protocol.
+    standard deviation. A path that comes twice counts once, in its first place: the first model is
+    the one that differences are from. `published` adds the rows of papers. Raises `InputError` for
+    a path without a result, and for results that differ in the data's revision or in the protocol.
     """
-    entries = []
-    for each in results:
-        entries += [_entry_in_hand(each)] if isinstance(each, Result) else read_results(Path(each))
+    by_place: dict[int | Path, Entry] = {}
+    for number, each in enumerate(results):
+        if isinstance(each, Result):
+            by_place[number] = _entry_in_hand(each)
+        else:
+            by_place |= {entry.path.resolve(): entry for entry in read_results(Path(each))}
+    entries = [*by_place.values()]
     for pair in combinations(entries, 2):
         if reason := conflict(*pair):
             raise reason
@@ -383,12 +388,11 @@ def _on_rows(entry: Entry, column: str, common: np.ndarray) -> Entry:
 def join_seeds(entries: Sequence[Entry]) -> list[Entry]:
     """Join the entries of one model's trainings that fill the same columns to one entry each.
 
-    Its cells have the mean and the standard deviation over the trainings. A path that comes twice
-    counts once. A model folder's result is not joined with a suite's result, since both may be of
-    the same training.
+    Its cells have the mean and the standard deviation over the trainings. A model folder's result
+    is not joined with a suite's result, since both may be of the same training.
     """
     groups: dict[tuple[Any, ...], list[Entry]] = {}
-    for entry in {each.path.resolve(): each for each in entries}.values():
+    for entry in entries:
         columns = frozenset(entry.cells)
         key = (entry.result.suite, entry.model, entry.kind, columns, entry.of_training)
         groups.setdefault(key, []).append(entry)
@@ -503,7 +507,11 @@ def _notes(suite: str, entries: Sequence[Entry]) -> list[str]:
     """
     data = dict.fromkeys(text for entry in entries for text in entry.data.values())
     notes = [f"Data: {'; '.join(data)}."] if data else []
-    notes += [f"{entry.model}: {note}" for entry in entries for note in entry.result.notes]
+    names = dict.fromkeys(entry.model for entry in entries)
+    for note in dict.fromkeys(note for entry in entries for note in entry.result.notes):
+        models = dict.fromkeys(entry.model for entry in entries if note in entry.result.notes)
+        of_all = len(models) == len(names) > 1
+        notes.append(f"{'all models' if of_all else ', '.join(models)}: {note}")
     for first, second in combinations(entries, 2):
         several_seeds = first.trainings + second.trainings > 2
         if several_seeds or not first.cells.keys() & second.cells.keys():

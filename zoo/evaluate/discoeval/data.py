@@ -165,9 +165,12 @@ def _prepared(data: TaskData, limit: int) -> TaskData:
     notes, splits = list(data.notes), dict(data.splits)
     for name, split in splits.items():
         if 0 < limit < len(split):
-            units = np.unique(split.units)
+            units, first_rows = np.unique(split.units, return_index=True)
             count = max(1, round(limit * len(units) / len(split)))
-            splits[name] = split.of_units(units[evenly(len(units), count)])
+            # Evenly within each class: the labels of SSP alternate, so that every second row of the
+            # whole split would be of one class.
+            by_class = np.argsort(split.labels[first_rows], kind="stable")
+            splits[name] = split.of_units(units[by_class[evenly(len(units), count)]])
     if "validation" not in splits:
         raise InputError(
             "has no validation split, on which the classifier's training is stopped",
