@@ -25,7 +25,7 @@ from zoo.evaluate.results import other_revisions
 from zoo.evaluate.scores import Ranking, confusion_matrix, macro_f1, per_class, ranking_accuracy
 from zoo.evaluate.table import Cell, ScoreRow, ScoreTable, percent, print_result
 from zoo.train import train
-from zoo.training.data import Dataset, label_names, open_dataset, tables_of
+from zoo.training.data import Dataset, label_names, open_dataset, spread, tables_of
 from zoo.training.results import trained_on
 
 from .conftest import MARKERS, STORY, SUBJECTS
@@ -434,3 +434,17 @@ def _evaluate(suite: str, model: Path, data: Path | str, out: Path) -> int:
 
 def _words(suite: str, model: Path, data: Path | str, out: Path) -> list[str]:
     return [suite, "--model", str(model), "--data", str(data), "--json", str(out)]
+
+
+@pytest.mark.parametrize("labels", [[0, 1] * 50, [0] * 90 + [1] * 10, ["no", "yes"] * 50])
+def test_some_rows_of_a_table_keep_the_shares_of_its_labels(labels: list[Any]) -> None:
+    table = pa.table({"number": range(100), "label": labels})
+    for rows in (50, 20, 10):
+        part = spread(table, rows)
+        assert part.num_rows == rows
+        shares = [part["label"].to_pylist().count(label) / rows for label in set(labels)]
+        expected = [labels.count(label) / 100 for label in set(labels)]
+        assert shares == pytest.approx(expected, abs=1 / rows)
+        numbers = part["number"].to_numpy()
+        assert (np.diff(numbers) > 0).all() and numbers[0] < 10 and numbers[-1] >= 90
+    assert spread(table, 0) is spread(table, 100) is table

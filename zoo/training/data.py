@@ -436,8 +436,17 @@ def evenly(total: int, rows: int) -> np.ndarray:
 
 
 def spread(table: pa.Table, rows: int) -> pa.Table:
-    """Return a table of `rows` rows, evenly spread over `table`; all of them if `rows` is 0."""
-    return table.take(evenly(table.num_rows, rows)) if 0 < rows < table.num_rows else table
+    """Return a table of `rows` rows, evenly spread over `table`; all of them if `rows` is 0.
+
+    If there are labels, the rows are evenly spread over those of each label: where labels
+    alternate, every second row of the table would have the same one.
+    """
+    if not 0 < rows < table.num_rows:
+        return table
+    numbers = evenly(table.num_rows, rows)
+    if "label" in table.column_names:
+        numbers = np.sort(pc.sort_indices(table["label"]).to_numpy()[numbers])
+    return table.take(numbers)
 
 
 def _hub_revision(name: str) -> str:
