@@ -71,7 +71,13 @@ COMMON = {
     "workers": 0,
     "empty_classes": "warn",
 }
-FINETUNING = {"epochs": 3, "patience": 0, "classes": 0, "columns": '["arg1", "arg2"]'}
+FINETUNING = {
+    "epochs": 3,
+    "patience": 0,
+    "classes": 0,
+    "columns": '["arg1", "arg2"]',
+    "bf16": "true",
+}
 CARD = Card("pairs", "pairs of texts", "none", {}, "none")
 
 
