@@ -138,7 +138,7 @@ class Finder:
         adverbials may be in a later sentence, if none is in the same one.
         """
         number = self.lookup(batch)[batch.form]
-        words = [*number.tolist(), 0]
+        words = [*number.tolist(), 0]  # no word: each word has one behind it
         verbal = (batch.column("xpos") == batch.patterns.strings.code("VBG")).tolist()
         opens = np.zeros(len(self.numbers) + 1, dtype=bool)
         opens[[word for word, *_ in self.by_words]] = True

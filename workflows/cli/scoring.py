@@ -64,7 +64,7 @@ def score(
     from zoo.presets import trust_code
 
     model = model or str(SHIPPED)
-    _prepare(model, "to score texts with it", bf16=bf16)
+    _prepare(model, bf16=bf16)
 
     if trust_remote_code:
         trust_code()
@@ -229,7 +229,7 @@ def predict_marker(
     from zoo.dissent import SHIPPED
 
     model = model or str(SHIPPED)
-    _prepare(model, "to predict markers with it")
+    _prepare(model)
     from zoo.dissent.prediction import load_classifier, predict, predictions, read_pairs
     from zoo.presets import trust_code
 
@@ -268,12 +268,12 @@ def predict_marker(
     foreign.warn("pair", "such probabilities say nothing")
 
 
-def _prepare(model: str, purpose: str, *, bf16: bool = False) -> None:
+def _prepare(model: str, *, bf16: bool = False) -> None:
     """Stop if a model needs the extra `zoo`, and it is missing; hide the bars of transformers."""
     from zoo.packed import is_packed
 
     if bf16 or not is_packed(model):
-        require_extra("to compute in bfloat16" if bf16 else purpose)
+        require_extra("to compute in bfloat16" if bf16 else f"to run the model {model!r}")
         from transformers.utils import logging
 
         logging.disable_progress_bar()

@@ -329,7 +329,9 @@ def load_scorer(model: str | Path = "", *, bf16: bool = False) -> Model:
     model = model or SHIPPED
     if is_packed(model) and not bf16:
         return PackedScorer(model)
-    require_extra("to score texts in bfloat16" if is_packed(model) else "to score texts with it")
+    require_extra(
+        "to compute in bfloat16" if is_packed(model) else f"to run the model {str(model)!r}"
+    )
     scorer: Any = scorers.load_scorer(str(model))
     if not isinstance(scorer, Model):
         raise InputError(

@@ -43,7 +43,7 @@ def load_classifier(model: str | Path) -> Classifier:
     package runs without the extra `zoo`: any other raises `DiscorporaError` where it is missing."""
     if is_packed(model):
         return PackedClassifier(model)
-    require_extra("to predict markers")
+    require_extra(f"to run the model {str(model)!r}")
     from zoo.evaluate.classification import PairClassifier
 
     return PairClassifier.load(model)
