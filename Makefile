@@ -106,18 +106,30 @@ arguments: $(STAMP) ## learn the arguments of connectives again, after `make con
 RESERVED ?= gatsby sherlock time-machine
 JUDGED = $(foreach name,$(RESERVED),$(wildcard $(NOVELS)/*$(name)*.jsonl))
 
+# The steps of `make scorer`. One that is done is not done again; a training goes on where it stopped.
+SHIP = $(BIN)/python -m zoo.coherence.ship
 TRAIN = $(BIN)/discorpora train coherence/minilm --bf16 true --dataset build/scorer/orders
 
-scorer: export OMP_NUM_THREADS = 1
-scorer: $(STAMP) ## make and measure the shipped coherence scorer again (four hours)
-	rm -rf build/scorer
-	$(BIN)/python -m zoo.coherence.ship texts --output build/scorer/texts \
+build/scorer/texts: | $(STAMP)
+	rm -rf $@-*
+	$(SHIP) texts --output $@ \
 	    --novels $(filter-out $(JUDGED),$(wildcard $(NOVELS)/*.jsonl)) --exclude $(wildcard $(DATA)/coherence/*.jsonl) \
 	    --articles conllu:$(TREEBANK)/en_gum/train discoeval:$(DATA)/discoeval/DC/wiki discoeval:$(DATA)/discoeval/BSO/wiki
-	$(BIN)/python -m zoo.coherence.ship texts --output build/scorer/held \
-	    --novels $(JUDGED) --articles conllu:$(TREEBANK)/en_gum/dev
-	$(BIN)/python -m zoo.coherence.ship orders build/scorer/texts --output build/scorer/orders
-	$(BIN)/python -m zoo.coherence.ship scorer build/scorer/texts --backbone $(BACKBONE) --output build/scorer/model
+
+build/scorer/held: | $(STAMP)
+	rm -rf $@-*
+	$(SHIP) texts --output $@ --novels $(JUDGED) --articles conllu:$(TREEBANK)/en_gum/dev
+
+build/scorer/orders: | build/scorer/texts
+	$(SHIP) orders build/scorer/texts --output $@
+
+build/scorer/model: | build/scorer/texts
+	rm -rf $@-unfinished
+	$(SHIP) scorer build/scorer/texts --backbone $(BACKBONE) --output $@-unfinished
+	mv $@-unfinished $@
+
+scorer: export OMP_NUM_THREADS = 1
+scorer: $(STAMP) | build/scorer/held build/scorer/orders build/scorer/model ## make and measure the shipped coherence scorer again (four hours)
 	$(TRAIN)@pairwise --backbone build/scorer/model --output build/scorer/first --batch_size 16 \
 	    --max_tokens 256 --max_steps 1500 --anneal_calls 1500 --anneal_every 16 --learning_rate 1e-4 --final_learning_rate 4e-6 \
 	    --eval_steps 375 --max_eval_rows 600
@@ -127,7 +139,8 @@ scorer: $(STAMP) ## make and measure the shipped coherence scorer again (four ho
 	$(TRAIN)@contrastive --backbone build/scorer/second --output build/scorer/ranker --batch_size 16 \
 	    --objective contrastive --negatives 2 --threads 2 --max_tokens 384 --max_steps 1200 --anneal_calls 1200 \
 	    --anneal_every 16 --learning_rate 6e-5 --final_learning_rate 2e-6 --eval_steps 600 --max_eval_rows 400
-	$(BIN)/python -m zoo.coherence.ship ship build/scorer/model --ranker build/scorer/ranker --texts build/scorer/texts \
+	rm -rf build/scorer/shipped
+	$(SHIP) ship build/scorer/model --ranker build/scorer/ranker --texts build/scorer/texts \
 	    --unseen build/scorer/held --output build/scorer/shipped
 
 # Novels that choose the settings of the marker predictor; those of RESERVED judge it.
