@@ -57,23 +57,21 @@ def weight_change(changes: Mapping[str, Tensor], name: str) -> Tensor:
     return changes[f"{name}-up"] @ changes[f"{name}-down"]
 
 
-def weighted_cosines(
-    sentences: Tensor, count: Tensor, reaches: Sequence[float], others: float
-) -> Tensor:
-    """Return the cosines' part of the scores, `[texts]`.
+def mean_cosines(sentences: Tensor, count: Tensor, reaches: int) -> Tensor:
+    """Return mean cosines of each text, `[texts, reaches + 1]`: of sentences 1, 2, ..., `reaches`
+    apart, and of all pairs.
 
     `sentences [texts, most sentences, size]` are vectors of length 1, and zeros for padding;
-    `count [texts]` is the number of sentences. `reaches[i]` is the weight of the mean cosine of
-    sentences `i + 1` apart, `others` that of the mean cosine of all pairs.
+    `count [texts]` is the number of sentences.
     """
-    scores = torch.zeros(len(sentences), device=sentences.device)
-    for reach, weight in enumerate(reaches, 1):
-        cosines = (sentences[:, :-reach] * sentences[:, reach:]).sum(-1)
-        scores = scores + weight * cosines.sum(1) / (count - reach).clamp(min=1)
+    means = []
+    for reach in range(1, reaches + 1):
+        cosines = (sentences[:, :-reach] * sentences[:, reach:]).sum((1, 2))
+        means.append(cosines / (count - reach).clamp(min=1))
     # The square of a sum of vectors holds the products of all pairs, and of each with itself.
     total = sentences.sum(1)
     pairs = (total * total).sum(-1) - (sentences * sentences).sum((1, 2))
-    return scores + others * pairs / (count * (count - 1)).clamp(min=1)
+    return torch.stack([*means, pairs / (count * (count - 1)).clamp(min=1)], 1)
 
 
 class LinkConfig(PretrainedConfig):
@@ -129,8 +127,10 @@ class LinkScorer(StoredModel):
         vectors = normalize(self.vectors(cut, weights), dim=-1).split(counts)
         numbers = torch.tensor(counts, device=self.device)
         padded = pad_sequence(list(vectors), batch_first=True)
-        scores = weighted_cosines(padded, numbers, self.config.reaches, self.config.others)
-        scores = scores + self.config.years * years.flatten()
+        config = self.config
+        cosines = mean_cosines(padded, numbers, len(config.reaches))
+        scores = cosines @ cosines.new_tensor([*config.reaches, config.others])
+        scores = scores + config.years * years.flatten()
         # The order: the mean over the windows of a text
         if self.config.order_rank:
             windows = [self.windows(sentences) for sentences in texts]

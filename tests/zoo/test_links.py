@@ -229,7 +229,7 @@ def test_four_bits_keep_a_matrix_nearly_as_it_is() -> None:
 
 
 def test_the_shipped_folder_is_small_and_says_how_good_it_is() -> None:
-    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) <= 12e6
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) <= 16e6
     results = json.loads((SHIPPED / "results.json").read_text(encoding="utf-8"))
     accuracy = results["metrics"]["test"]["accuracy"]["value"]
     assert f"{100 * accuracy:.1f}" in (SHIPPED / "README.md").read_text(encoding="utf-8")

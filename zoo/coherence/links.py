@@ -32,8 +32,8 @@ from zoo.modeling import known_to_auto
 from zoo.modeling_links import (
     change_shapes,
     changeable_weights,
+    mean_cosines,
     weight_change,
-    weighted_cosines,
 )
 from zoo.texts import Text, as_sentences, batches_by_length, check_texts
 from zoo.windows import years_ascend
@@ -73,7 +73,7 @@ class LinkScorer(OverBackbone):
 
     The score is a sum: the mean cosine of sentences at each distance times its weight in `reaches`,
     the mean cosine of all pairs times `others`, `years_ascend` times `years`, and the score of
-    `ranker` times `order`. `forward` computes the part of the cosines, from vectors.
+    `ranker` times `order`. `forward` computes the mean cosines, from vectors.
     """
 
     config_class = LinkConfig
@@ -107,13 +107,13 @@ class LinkScorer(OverBackbone):
         return pooled(encoded.last_hidden_state, attention_mask, "mean")
 
     def forward(self, vectors: Tensor, texts: Tensor) -> Tensor:
-        """Return the cosines' part of the scores, `[texts]`.
+        """Return the mean cosines of each text (`mean_cosines`), `[texts, reaches + 1]`.
 
         `texts [texts, sentences]` are row numbers of `vectors [n, size]`, -1 for padding.
         """
         real, directions = texts >= 0, normalize(vectors, dim=-1)
         sentences = directions[texts.clamp(min=0)] * real.unsqueeze(-1)
-        return weighted_cosines(sentences, real.sum(1), self.config.reaches, self.config.others)
+        return mean_cosines(sentences, real.sum(1), len(self.config.reaches))
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -162,13 +162,18 @@ class LinkScorer(OverBackbone):
         """Return for each text (a list of sentences) its score and the number of its windows. Only
         the model of order, `ranker`, reads a text in windows; without it there is one window."""
         parts, counts = self.parts(texts)
-        weights = [1.0, self.config.years, self.config.order]
-        return list(zip((parts @ weights).tolist(), counts, strict=True))
+        return list(zip((parts @ self.weights).tolist(), counts, strict=True))
+
+    @property
+    def weights(self) -> list[float]:
+        """The weights of the columns of `parts`."""
+        config = self.config
+        return [*config.reaches, config.others, config.years, config.order]
 
     def parts(self, texts: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[int]]:
-        """Return the parts of the scores of texts (lists of sentences), `[texts, 3]`, before their
-        weights: the cosines, whether years ascend, and the order (0 without a model of order).
-        Also returns the number of windows of each text."""
+        """Return the parts of the scores of texts (lists of sentences), `[texts, parts]`, before
+        their weights: the mean cosines at each distance and of all pairs, whether years ascend, and
+        the order (0 without a model of order). Also returns the number of windows of each text."""
         years = np.array([years_ascend(text) for text in texts])
         order, counts = np.zeros(len(texts)), [1] * len(texts)
         if self.config.order_rank:
@@ -176,24 +181,24 @@ class LinkScorer(OverBackbone):
             ranked = self.ranker.to(self.device).score_windows(texts)  # type: ignore[arg-type]
             order = np.array([score for score, _ in ranked])
             counts = [windows for _, windows in ranked]
-        return np.stack([self.similarities(texts), years, order], 1), counts
+        return np.column_stack([self.cosines(texts), years, order]), counts
 
     @torch.inference_mode()
-    def similarities(self, texts: Sequence[Sequence[str]]) -> np.ndarray:
-        """Return the cosines' part of the scores of texts (lists of sentences), `[texts]`."""
+    def cosines(self, texts: Sequence[Sequence[str]]) -> np.ndarray:
+        """Return the mean cosines of texts (lists of sentences), `[texts, reaches + 1]`."""
         rows: dict[str, int] = {}
         numbered = [[rows.setdefault(s, len(rows)) for s in text] for text in texts]
-        scores = np.zeros(len(texts))
+        means = np.zeros((len(texts), len(self.config.reaches) + 1))
         if not rows:
-            return scores
+            return means
         self.eval()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
             vectors = self.encode_ids(self.ids(list(rows))).float()
         for batch in batches_by_length([len(text) for text in numbered], BATCH_SENTENCES):
             padded = pad_rows([numbered[i] for i in batch]).to(self.device)
-            scores[batch] = self(vectors, padded).float().cpu()
+            means[batch] = self(vectors, padded).float().cpu()
         path = self.config._name_or_path
-        return finite(scores, "the model gives scores", path, DAMAGED_WEIGHTS)
+        return finite(means, "the model gives scores", path, DAMAGED_WEIGHTS)
 
 
 @torch.no_grad()

@@ -13,8 +13,8 @@
 sentences permuted (`corpora.tasks.permuted`), or one replaced by another text's
 (`corpora.tasks.intrusion`). The model is `zoo.coherence.links` around a sentence encoder with the
 most frequent word pieces of the training split, whose permutations train the model of order. The
-weights of ascending years and of this model are learnt on the validation split. The folder holds
-weights of four bits.
+weights of the parts of a score are learnt on the validation split. The folder holds weights of four
+bits.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def orders(options: argparse.Namespace) -> None:
 
 def ship(options: argparse.Namespace) -> None:
     """Write the scorer's folder: the model with its fitted weights, its figures and its card."""
-    # The model, with weights of the cues fitted on the validation split
+    # The model, with the weights of its parts fitted on the validation split
     folder = options.output
     validation = long_pairs(open_dataset(str(options.texts), "pairs")["validation"])
     shutil.copytree(options.model, folder)
@@ -269,7 +269,8 @@ def ship(options: argparse.Namespace) -> None:
         add_ranker(folder, options.ranker, options.rank)
     model = LinkScorer.from_pretrained(folder)
     weights = fit_cue_weights(lambda texts: model.parts(texts)[0], validation)
-    fitted = dict(zip(("years", "order"), weights, strict=True))
+    *further, others, years, order = weights
+    fitted = {"reaches": [1.0, *further], "others": others, "years": years, "order": order}
     write_json(folder / CONFIG, {**read_json(folder / CONFIG), **fitted})
     model = LinkScorer.from_pretrained(folder)
     # Scores of coherent texts to compare to, marks of intruding sentences
@@ -304,8 +305,7 @@ def measure(options: argparse.Namespace) -> None:
     judged["all"] = [pair for pairs in judged.values() for pair in pairs]
     texts = list(dict.fromkeys(tuple(p[key]) for p in judged["all"] for key in ("pos", "neg")))
     parts, _ = model.parts(texts)
-    scores = parts @ [1.0, model.config.years, model.config.order]
-    scores_of = dict(zip(texts, zip(scores, parts[:, 0], strict=True), strict=True))
+    scores_of = dict(zip(texts, zip(parts @ model.weights, parts[:, 0], strict=True), strict=True))
     metrics = {name: pair_accuracy(pairs, scores_of) for name, pairs in judged.items()}
     metrics["breaks"] = read_json(folder / RESULTS)["metrics"]["breaks"]
     figures, marked_table = card_tables(metrics)
@@ -318,8 +318,11 @@ def measure(options: argparse.Namespace) -> None:
         Path(__file__).with_name("shipped.md"),
         figures=figures,
         breaks=marked_table,
-        years=f"{model.config.years:.2f}",
-        order=f"{model.config.order:.2f}",
+        pieces=f"{model.backbone.config.vocab_size:,}",
+        two=f"{model.config.reaches[1]:.2f}",
+        others=f"{model.config.others:.2f}",
+        years=f"{model.config.years:.3f}",
+        order=f"{model.config.order:.3f}",
         rank=str(model.config.order_rank),
         texts=f"{read_json(folder / REFERENCE)['texts']:,}",
     )
@@ -414,10 +417,10 @@ def changed(pairs: Sequence[TextPair]) -> list[TextPair]:
 def pair_accuracy(
     pairs: Sequence[TextPair], scores: Mapping[tuple[str, ...], tuple[float, float]]
 ) -> dict[str, Any]:
-    """Return the share of pairs whose coherent text scores higher, and that by the cosines alone:
+    """Return the share of pairs whose coherent text scores higher, and that by the cosine alone:
     in all, by kind, by source; of the permuted pairs also in dialogue, where at least half of the
     sentences hold quoted speech, and in prose, where fewer than a tenth do. `scores` has for each
-    text the score and the cosines' part of it."""
+    text the score and the mean cosine of neighbours."""
     coherent, incoherent = (
         np.array([scores[tuple(pair[key])] for pair in pairs]) for key in ("pos", "neg")
     )
@@ -540,7 +543,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsers[orders].add_argument("texts", type=Path)
     parsers[scorer].add_argument("texts", type=Path)
     parsers[scorer].add_argument("--backbone", required=True)
-    parsers[scorer].add_argument("--words", type=int, default=12_000)
+    parsers[scorer].add_argument("--words", type=int, default=26_000)
     parsers[ship].add_argument("model", type=Path)
     parsers[measure].add_argument("folder", type=Path)
     parsers[ship].add_argument(
