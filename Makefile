@@ -106,7 +106,8 @@ arguments: $(STAMP) ## learn the arguments of connectives again, after `make con
 RESERVED ?= gatsby sherlock time-machine
 JUDGED = $(foreach name,$(RESERVED),$(wildcard $(NOVELS)/*$(name)*.jsonl))
 
-# The steps of `make scorer`. One that is done is not done again; a training goes on where it stopped.
+# The steps of `make scorer`. One that is done is not done again, and a training goes on where it
+# stopped: with other data or another backbone, remove build/scorer first.
 SHIP = $(BIN)/python -m zoo.coherence.ship
 TRAIN = $(BIN)/discorpora train coherence/minilm --bf16 true --dataset build/scorer/orders
 
